@@ -149,6 +149,8 @@ uint32_t recorder_stack(
 	struct recorder *recorder, const struct record_frame *frames, unsigned frame_count);
 uint32_t recorder_heap(struct recorder *recorder, uint64_t handle);
 uint32_t recorder_thread(struct recorder *recorder, uint32_t tid); /* tid 0 has number 0 */
+/* Gets the id of a thread. Returns false if fewer threads were added. */
+bool recorder_get_thread(const struct recorder *recorder, uint32_t thread, uint32_t *tid);
 uint32_t recorder_kind(struct recorder *recorder, const struct record_kind *kind);
 
 /* Sets the time of the following events. A time before the current one is ignored. */

@@ -175,6 +175,14 @@ uint32_t recorder_thread(struct recorder *recorder, uint32_t tid)
 	return number_of(recorder, THREADS, &recorder->threads, tid, 0);
 }
 
+bool recorder_get_thread(const struct recorder *recorder, uint32_t thread, uint32_t *tid)
+{
+	if (thread >= recorder->lists[THREADS].count)
+		return false;
+	*tid = (uint32_t)recorder->threads.items[thread].number; /* in the order of the list */
+	return true;
+}
+
 static bool same_kind(const struct record_kind *a, const struct record_kind *b)
 {
 	return a->bytes == b->bytes && a->stack == b->stack && a->heap == b->heap &&

@@ -130,4 +130,13 @@ void heap_look_release(struct heap_look *look);
 /* Returns true if a block is at `addr`. `look` points to a struct heap_look. */
 bool heap_look_has(const void *look, uint64_t addr);
 
+/* Names of the target's threads (thread_names_windows.c). thread_names_add() opens the threads that
+ * the recorder got since the last call, so that they are found even if they end soon.
+ * thread_names_look() records new names. */
+struct thread_names;
+struct thread_names *thread_names_new(struct recorder *recorder, uint32_t pid);
+void thread_names_free(struct thread_names *names); /* accepts NULL */
+void thread_names_add(struct thread_names *names);
+void thread_names_look(struct thread_names *names);
+
 #endif

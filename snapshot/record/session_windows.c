@@ -27,7 +27,7 @@
 #define FLUSH_MS 1000
 #define END_TRIES 10 /* number of tries to remove the tracer */
 #define LIMIT_MS 5000 /* maximum wait for the events that precede a walk of the heaps */
-#define LOOK_MS 100 /* time between two checks for loaded or unloaded modules */
+#define LOOK_MS 100 /* time between two checks for changed modules and names of threads */
 
 struct record_session {
 	const struct record_session_plan *plan;
@@ -42,6 +42,7 @@ struct record_session {
 	struct replay *replay;
 	struct drain *drain;
 	struct stack_reader *stacks;
+	struct thread_names *names;
 	struct walk walk; /* blocks that existed at the beginning */
 	struct tracer_copy traced; /* the tracer's tables at the beginning, if the tracer was on */
 	struct mailbox *mailbox;
@@ -244,10 +245,12 @@ static size_t go_round(struct record_session *session)
 
 	count = pass_events(session);
 	session->is_on |= count != 0;
+	thread_names_add(session->names);
 	if ((is_sent || now_ms - session->looked_ms >= LOOK_MS) && !is_over) {
 		stack_reader_look(session->stacks, now_ms);
 		stack_reader_remark(session->stacks);
 		notice_dropped(session);
+		thread_names_look(session->names);
 		session->looked_ms = now_ms;
 	}
 	if (is_marked && !is_over) {
@@ -345,6 +348,8 @@ static DWORD WINAPI run(void *ctx)
 		if (is_last) {
 			remark_unseen(session);
 			drain_end(session->drain);
+			thread_names_add(session->names);
+			thread_names_look(session->names);
 			return 0;
 		}
 		end_in_time(session);
@@ -429,6 +434,7 @@ static int begin(void *ctx, struct target *target, uint64_t area_addr, enum reco
 		return rc;
 	session->stacks = stack_reader_new(session->recorder, &session->target, area_addr);
 	session->replay = replay_new(session->recorder, stack_reader_number, session->stacks);
+	session->names = thread_names_new(session->recorder, target->pid);
 	session->drain = new_drain(session);
 	session->area_addr = area_addr;
 	session->is_on = start == RECORDING_TRACED;
@@ -549,6 +555,7 @@ int record_session_end(
 	mailbox_free(session->mailbox);
 	walk_release(&session->walk);
 	tracer_copy_release(&session->traced);
+	thread_names_free(session->names);
 	drain_free(session->drain);
 	replay_free(session->replay);
 	stack_reader_free(session->stacks);
