@@ -81,9 +81,11 @@ static int check_by_mark(const struct options *options, struct err *err)
 	snprintf(form, sizeof(form), "-o %s", options->format->name);
 	if (!options->format->write_marks)
 		return err_set(err, ERR_USAGE, form, "--by-mark has the forms text, json and csv");
-	if (part->moment || part->fate || part->from || part->to || options->chart)
+	if (part->moment || part->fate || part->from || part->to || part->still_at ||
+		part->older_ms || part->by_thread || options->chart)
 		return err_set(err, ERR_USAGE, "--by-mark",
-			"shows a whole recording: leave out options for a moment, window or chart");
+			"shows a whole recording: leave out options for a moment, window, thread "
+			"or chart");
 	if (options->list || options->extract || options->sum || options_request_trend(options) ||
 		options_of_trend(options) || options_of_blocks(options) ||
 		options->group != GROUP_STACK || options->sort != SORT_DEFAULT ||

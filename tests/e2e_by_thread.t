@@ -178,6 +178,7 @@ sub check_errors {
 		[['--thread', 'nobody', $file{run}], 'nobody', 'no thread', '--list'],
 		[['--thread', '999', $file{run}], '999', 'no thread', '--list'],
 		[['--thread', 'main', '--over-time', '-o', 'text', $file{run}], '--thread', '--over-time'],
+		[['--thread', 'main', '--by-mark', '-o', 'text', $file{run}], '--by-mark', 'thread'],
 		[['--thread', 'main', '--extract', "$file{run}\@5s"], '--thread', '--extract'],
 	);
 }

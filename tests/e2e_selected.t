@@ -24,6 +24,7 @@ subtest 'sizes in dumps' => \&check_dumps;
 subtest 'blocks without a stack' => \&check_stackless;
 subtest 'sizes in charts' => \&check_charts;
 subtest 'limits are of the part' => \&check_limits;
+subtest 'sizes by mark' => \&check_marks;
 subtest "$_: older blocks" => \&check_older, $_ for sort keys %made;
 subtest "$_: blocks that still exist" => \&check_still, $_ for sort keys %made;
 subtest 'age by group and size' => \&check_groups;
@@ -162,6 +163,19 @@ sub check_charts {
 	is($last{bytes}, sum0(map { $_->{bytes} } @blocks), 'use at the end');
 }
 
+sub check_marks {
+	my $of = $replay{run};
+	my @at = (position_of($of, 'start'), (map { $_->{position} } @{ $of->marks }), $of->events);
+	my @truth = map { my @part = @at[$_ - 1, $_]; +{ kept => sum_of($of->fate('aifo', @part)), transient => sum_of($of->fate('aifi', @part)) } } 1 .. $#at;
+	my @parts = @{ ask('--by-mark', '--size', '64..4K', $file{run})->{parts} };
+	is_deeply([map { +{ kept => $_->{kept}, transient => $_->{transient} } } @parts], \@truth, 'each part');
+}
+
+sub sum_of {
+	my @blocks = grep { Recordings::is_used() } @{ of_size(64, 4096, @_) };
+	return { bytes => sum0(map { $_->{bytes} } @blocks), blocks => scalar @blocks };
+}
+
 sub check_limits {
 	my $of = $replay{run};
 	my $sum = sum0(map { $_->[0] } values %{ by_stack(of_size(64, 4096, @{ fate_of($of, 'aifo', 'start', 'end') })) });
@@ -263,6 +277,8 @@ sub check_errors {
 		[['--older-than', '5s', $file{run}, $file{attached}], '--older-than', 'one recording'],
 		[['--older-than', '5s', "$dir/b.txt"], 'b.txt', 'recording'],
 		[['--older-than', '5s', '--over-time', '-o', 'text', $file{run}], '--older-than', 'chart'],
+		[['--older-than', '5s', '--by-mark', '-o', 'text', $file{run}], '--by-mark', 'window'],
+		[['--still-at', '5s', '--by-mark', '-o', 'text', $file{run}], '--by-mark', 'window'],
 		[['--still-at', '5s', '--to', '6s', $file{run}], 'run.hrec', '--still-at'],
 		[['--still-at', 'nobody', $file{run}], '--still-at nobody', 'no mark'],
 		[['--still-at', '5s', '--class', 'ai', $file{run}], '--still-at', '--class'],
