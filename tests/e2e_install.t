@@ -36,7 +36,7 @@ for my $program (qw(hdiff hsnap hsym)) {
 }
 is((stat "$to/share/man/man1/hdiff.1")[2] & 07777, 0644, 'a manual is readable by all');
 
-is(completed('hdiff', '--si'), '--since --sizes', 'options of hdiff');
+is(completed('hdiff', '--si'), '--since --size --sizes', 'options of hdiff');
 is(completed('hsnap', 'doc'), 'doctor', 'commands of hsnap');
 is(completed('hsnap', 'snapshot', '--sam'), '--sample-content', 'options of one');
 is(completed('hsnap', '-p', 5, '--ev'), '--every', 'and those of a snapshot without a command');
