@@ -108,7 +108,7 @@ windows_FLAGS = $(OURS) --param=min-pagesize=0 -isystem $(DEPS)/include -D_WIN32
 win64_FLAGS = $(windows_FLAGS) $(CFLAGS) -gdwarf-4
 # Samples and tests are read by their stacks: every call must leave a frame. Wine's DbgHelp keeps
 # the first of two lines at one address; without statement frontiers there are no such pairs.
-sample_FLAGS = $(windows_FLAGS) -Iinclude -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
+sample_FLAGS = $(windows_FLAGS) -Isnapshot -O1 -gdwarf-4 -gno-statement-frontiers -fno-optimize-sibling-calls
 # 32-bit frames are found through EBP.
 sample32_FLAGS = $(sample_FLAGS) -fno-omit-frame-pointer
 cpp_of = $(filter-out -std=% %-prototypes,$(1)) -std=c++17 -fno-rtti
@@ -463,10 +463,10 @@ build/win64/samples/%.exe: samples/%.cpp Makefile | deps
 	echo "== $@"
 	$(MINGW)g++ $(call cpp_of,$(sample_FLAGS)) -fno-exceptions $(REPRODUCIBLE) $< $(win64_LDFLAGS) -o $@
 
-build/win64/samples/marks/gtest_marks.exe: samples/marks/gtest_marks.cpp include/hsnap-mark.h tests/targets/gtest_notification.hpp Makefile | deps
+build/win64/samples/marks/gtest_marks.exe: samples/marks/gtest_marks.cpp snapshot/hsnap-mark.h tests/targets/gtest_notification.hpp Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
-	$(MINGW)g++ -std=gnu++17 -O1 -gdwarf-4 -Iinclude -I$(GTEST) -isystem $(GTEST)/include \
+	$(MINGW)g++ -std=gnu++17 -O1 -gdwarf-4 -Isnapshot -I$(GTEST) -isystem $(GTEST)/include \
 		-DGTEST_HAS_NOTIFICATION_=1 -include tests/targets/gtest_notification.hpp \
 		$(REPRODUCIBLE) $< $(GTEST)/src/gtest-all.cc -static -o $@
 

@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# include/hsnap-mark.h: a program marks its own recording. Each mark lies exactly between the
+# snapshot/hsnap-mark.h: a program marks its own recording. Each mark lies exactly between the
 # allocations before it and those after it, as the program states them. Marks allocate nothing, and
 # without a recording they do nothing. The header compiles with every compiler, with and without
 # windows.h.
@@ -112,7 +112,7 @@ sub header {
 		before => "$with#include <windows.h>\n",
 		'without STRICT' => "#define NO_STRICT\n$with#include <windows.h>\n",
 	);
-	my @flags = ('-fsyntax-only', '-Wall', '-Wextra', '-Wpedantic', '-Wshadow', '-Werror', '-I', "$root/include");
+	my @flags = ('-fsyntax-only', '-Wall', '-Wextra', '-Wpedantic', '-Wshadow', '-Werror', '-I', "$root/snapshot");
 	my @windows = map { my $cpu = $_; ("$cpu-w64-mingw32-%s", "clang$llvm --target=$cpu-w64-mingw32 -x %s") } qw(x86_64 i686);
 	for my $name (sort keys %source) {
 		for my $compiler ($name eq 'alone' ? ('%s', "clang$llvm -x %s") : (), @windows) {

@@ -21,9 +21,8 @@ my %downhill = (
 	'snapshot' => ['core', 'snapshot'],
 	'diff' => ['core', 'diff'],
 	'symbolize' => ['core', 'symbolize'],
-	'include' => ['include'],
-	'samples' => [qw(include samples)],
-	'tests' => [qw(core snapshot diff symbolize include samples tests)],
+	'samples' => ['samples'],
+	'tests' => [qw(core snapshot diff symbolize samples tests)],
 );
 my %also = ('diff' => { 'symbolize/symbolize.h' => 1 });
 
@@ -53,14 +52,14 @@ none('pcre2.h is in one file at most', @pcre2 > 1 ? @pcre2 : ());
 none('uthash.h is behind one door', grep_includes(sub { $_[1] eq 'uthash.h' && $_[0] ne 'core/base/hash.c' }));
 none('Zydis is for the tracer', grep_includes(sub { $_[1] =~ m,^Zy, && $_[0] !~ m,^snapshot/, }));
 none('no #ifdef for the system in the middle of a thought',
-	grep { !m{^core/base/err\.h$|^include/|^tests/} && $text{$_} =~ /^#\s*(?:el)?if.*\b(?:_WIN32|__linux__|__MINGW32__|WIN32)\b/m } @c);
+	grep { !m{^core/base/err\.h$|^snapshot/hsnap-mark\.h$|^tests/} && $text{$_} =~ /^#\s*(?:el)?if.*\b(?:_WIN32|__linux__|__MINGW32__|WIN32)\b/m } @c);
 
 my %named;
 push @{ $named{ lc basename($_) } }, $_ for grep { !m{^\.ci/|^tests/fuzz/corpus/} } @files;
 none('file names are unique', map { "@$_" } grep { @$_ > 1 } values %named);
 none('what waits for a target does so by a clock that nobody sets',
 	grep { m{^snapshot/(?:control|live|stacks)/} && $text{$_} =~ /\bos_time_ms\(/ } @c);
-none('no tag is hidden in a typedef', grep { !m{^include/} && $text{$_} =~ /^typedef\s+(?:struct|union|enum)\b/m } @c);
+none('no tag is hidden in a typedef', grep { !m{^snapshot/hsnap-mark\.h$} && $text{$_} =~ /^typedef\s+(?:struct|union|enum)\b/m } @c);
 none('comments are /* */', grep { $text{$_} =~ m{(?:^|[;{}])[ \t]*//}m } @c);
 none('lines end in a newline alone, without blanks before it',
 	grep { $text{$_} =~ /[ \t\r]$/m || $text{$_} =~ /[^\n]\z/ } grep { !binary($_) } @files);
@@ -293,7 +292,7 @@ sub lonely_headers {
 	}
 	my %lines = map { $_ => ($text{$_} =~ tr/\n//) } product();
 	my $is_door = sub { ($lines{ $_[0] =~ s/\.h$/.c/r } // 0) >= 150 && keys %{ $users{ $_[0] } } };
-	return map { my $n = keys %{ $users{$_} }; $n < 2 && !$is_door->($_) ? "$_: $n" : () } grep { /\.h$/ } product();
+	return map { my $n = keys %{ $users{$_} }; $n < 2 && !$is_door->($_) ? "$_: $n" : () } grep { /\.h$/ && $_ ne 'snapshot/hsnap-mark.h' } product();
 }
 
 sub tags_twice {

@@ -39,7 +39,7 @@ __attribute__((aligned(64))) struct tracer_area hsnap_tracer = {
 
 __declspec(dllexport) void tracer_mark(const char *label);
 
-/* Called by the program, through include/hsnap-mark.h. */
+/* Called by the program, through hsnap-mark.h. */
 void tracer_mark(const char *label)
 {
 	rings_mark(&hsnap_tracer, label);

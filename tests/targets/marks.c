@@ -1,5 +1,5 @@
 /*
- * marks [threads]: marks its own recording with include/hsnap-mark.h, and states its events for
+ * marks [threads]: marks its own recording with snapshot/hsnap-mark.h, and states its events for
  * tests/lib/Replay.pm, all at time 0. The tests T1 to T8 keep blocks, free blocks of their own, and
  * free blocks of earlier tests. Nothing happens between the marks "quiet 1" and "quiet 2". Then
  * comes step 1.
@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "include/hsnap-mark.h"
+#include "snapshot/hsnap-mark.h"
 #include "tests/targets/stated.h"
 
 #define TESTS 8
