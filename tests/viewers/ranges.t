@@ -35,8 +35,9 @@ subtest 'the chart' => \&check_chart;
 subtest 'keys and fields' => \&check_keys;
 subtest 'an address restores the view' => \&check_address;
 subtest 'widths' => \&check_widths;
+subtest 'a page with filters' => \&check_filters;
 subtest 'a trend: pairs' => \&check_pairs;
-is_deeply([$browser->complaints], [], 'nobody complains');
+is_deeply([$browser->complaints], [], 'the browser reports no errors');
 $browser->close;
 done_testing;
 
@@ -87,7 +88,6 @@ sub check_windows {
 	srand 9;
 	$browser->open_page($url);
 	choose('shown', 'growth');
-	my $slowest = 0;
 	for my $turn (1 .. $count) {
 		drag(map { 0.07 + rand 0.9 } 1, 2);
 		my $report = report_of_command();
@@ -139,7 +139,7 @@ sub check_chart {
 	my $last = $#use;
 	$browser->point('#chart', '0.5', 100, 'mouseMoved');
 	my ($moment, $total, @parts) = value('document.getElementById("tip").textContent') =~ /^(\S+ s)[^:]*: (\S+ \S+)\n(.*)/s;
-	like($moment, qr/^\d+\.\d{3} s$/, 'the pointer tells the time');
+	like($moment, qr/^\d+\.\d{3} s$/, 'the time under the pointer');
 	for my $by (qw(function stack module memory)) {
 		choose('kind', $by);
 		cmp_ok(value('document.querySelectorAll("#areas button").length'), '>', 1, "areas by $by");
@@ -156,6 +156,19 @@ sub check_chart {
 	is(value('document.querySelectorAll("#chart .one").length'), 0, 'no row is chosen');
 	value('document.querySelector("#rows tr.row").click()');
 	is(value('document.querySelectorAll("#chart .one").length'), 1, "a chosen row's own curve");
+	return;
+}
+
+# The command does not repeat filters. The page then states that.
+sub check_filters {
+	my $hidden = sub {
+		my $text = run(["$root/build/linux/hdiff", '--no-symbols', '-o', 'html', @_, $file->{plain}])->{out};
+		$browser->open_page('file://' . spew("$dir/filters.html", $text));
+		return value('document.getElementById("filters").hidden') ? 1 : 0;
+	};
+	is($hidden->(), 1, 'no filters');
+	is($hidden->('--module', 'lib'), 0, '--module');
+	is($hidden->('--heap', '1E0000'), 0, '--heap');
 	return;
 }
 

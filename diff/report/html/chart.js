@@ -251,6 +251,7 @@ function showRange(total) {
 	$('net').textContent = `${growthText(net[1] - net[0], metric)} in this range`;
 	$('net').dataset.n = net[1] - net[0];
 	$('command').textContent = commandLine();
+	$('filters').hidden = !(view.filtered || view.suppressed_count);
 	if (recording) {
 		$('start').value = momentOf(state.from);
 		$('stop').value = momentOf(state.to);
