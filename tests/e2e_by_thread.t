@@ -10,7 +10,7 @@ use JSON::PP qw(decode_json);
 use List::Util qw(sum0);
 use Test::More;
 use Hunt;
-use Recordings;
+use Recordings qw(:DEFAULT ask);
 
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
@@ -33,13 +33,6 @@ subtest 'text and page' => \&check_text;
 subtest 'with other options' => \&check_combined;
 subtest 'errors are one line each' => \&check_errors;
 done_testing;
-
-sub ask {
-	my @args = @_;
-	my $result = run([$hdiff, '--no-symbols', '-o', 'json', @args]);
-	is($result->{status}, 0, "hdiff @args") or diag($result->{err});
-	return $result->{out} ? decode_json($result->{out}) : {};
-}
 
 sub name_of { my ($id) = @_; return !$id ? '(thread not known)' : $name{$id} ? "$name{$id} ($id)" : "thread $id" }
 

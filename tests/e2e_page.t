@@ -154,7 +154,8 @@ sub check_merged {
 	cmp_ok(length $page, '<', 8_000_000, 'the page stays small');
 	my ($series) = @{ page_data($page)->{series} };
 	my @rows = @{ $series->{rows} };
-	is(@rows + $series->{other_rows}, $series->{row_count}, 'each row is listed or counted');
+	my %places = map { Series::offset_of($_) => 1 } keys %stacks; # some names have the same place
+	is(@rows + $series->{other_rows}, scalar keys %places, 'each row is listed or counted');
 	cmp_ok($series->{other_rows}, '>', 500, 'some are merged');
 	my $of = $series->{other};
 	is_deeply([map { my $k = $_; my $sum = $of->[$k]; $sum += $_->{bytes}[$k] for @rows; $sum } 0 .. 2],

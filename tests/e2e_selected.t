@@ -10,7 +10,7 @@ use JSON::PP qw(decode_json);
 use List::Util qw(sum0);
 use Test::More;
 use Hunt;
-use Recordings;
+use Recordings qw(:DEFAULT ask);
 
 my $dir = fresh_dir();
 my $hdiff = "$root/build/linux/hdiff";
@@ -32,13 +32,6 @@ subtest 'errors are one line each' => \&check_errors;
 done_testing;
 
 # ---------------------------------------------------------------- queries
-
-sub ask {
-	my @args = @_;
-	my $result = run([$hdiff, '--no-symbols', '-o', 'json', @args]);
-	is($result->{status}, 0, "hdiff @args") or diag($result->{err});
-	return $result->{out} ? decode_json($result->{out}) : {};
-}
 
 sub stack_text {
 	my ($has) = @_;

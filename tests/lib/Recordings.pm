@@ -5,10 +5,12 @@ use strict;
 use warnings;
 no warnings 'portable'; # addresses have 64 bits
 use Exporter qw(import);
+use JSON::PP;
 use Test::More;
 use Hunt;
 use Replay;
 
+our @EXPORT_OK = qw(ask);
 our @EXPORT = qw(random_events make_recording make_random refused replay position_of live_at fate_of is_used use_at by_stack by_heap dump_of);
 
 # Returns the events of a process that allocates and frees at random. %how: events, seed, ms
@@ -142,6 +144,14 @@ sub replay {
 	$_->{stack} = $stacks{ $_->{stack} } for @{ $replay->allocations }, grep { $_ && $_->{stack} } map { $_->{free} } @{ $replay->allocations };
 	@$replay{qw(modules heaps stack_numbers length), keys %is} = (\%modules, \%heaps, \%numbers, $time, values %is);
 	return $replay;
+}
+
+# Returns hdiff's report about recordings as JSON.
+sub ask {
+	my @args = @_;
+	my $result = run(["$root/build/linux/hdiff", '--no-symbols', '-o', 'json', @args]);
+	is($result->{status}, 0, "hdiff @args") or diag($result->{err});
+	return $result->{out} ? decode_json($result->{out}) : {};
 }
 
 # Returns true for allocations that are not address space.

@@ -588,7 +588,7 @@ TEST(what_does_not_fit_together_is_error)
 		{"a thread that there is not has a name", 11, 0, 2},
 		{"a name beyond its chunk", 11, 1, 5},
 		{"an end with fewer events", 12, 0, 4},
-		{"a peak that is none", 12, 2, 0xe1},
+		{"a wrong peak", 12, 2, 0xe1},
 		{"a peak behind the end", 12, 4, 6},
 		{"a gap between events", 8, 0, 4},
 		{"the same events again", 8, 0, 2},

@@ -48,7 +48,7 @@ subtest 'a trend' => \&check_trend;
 subtest 'a recording' => \&check_recording;
 subtest 'groups of the report' => \&check_report_groups;
 subtest '20,000 stacks' => \&check_many;
-is_deeply([$browser->complaints], [], 'nobody complains, and no name runs');
+is_deeply([$browser->complaints], [], 'the browser reports no errors, and no name runs');
 is_deeply([grep { !m{^file:///\S+\.html|^about:blank} } $browser->requests], [], 'nothing is fetched');
 $browser->close;
 done_testing;
