@@ -205,6 +205,7 @@ TEST_PROGRAMS := $(if $(wildcard snapshot/hsnap.c),build/asan/hsnap) build/tsan/
 	$(NAMED_PROGRAMS) $(MARKED_PROGRAMS)
 
 BENCH_PROGRAMS := build/linux/bench/gen_dump build/linux/bench/gen_recording build/linux/bench/gen_etl build/linux/bench/time_reach build/linux/images/make_image build/win64/bench/pairs.exe build/win64/bench/mixed.exe build/win64/targets/gaps.exe \
+	build/win64/bench/stacks.exe build/win32/bench/stacks.exe \
 	build/linux/bench/maps build/win64/bench/maps.exe \
 	build/win64/bench/system/hsnap.exe build/win64/bench/system/hsnap-tracer64.dll $(MANY_NAMES)
 
@@ -576,6 +577,11 @@ build/win64/bench/%.exe: tests/bench/%.cpp Makefile | deps
 	mkdir -p $(@D)
 	echo "== $@"
 	$(MINGW)g++ $(call cpp_of,$(sample_FLAGS)) $< $(win64_LDFLAGS) -o $@
+
+build/win32/bench/%.exe: tests/bench/%.cpp Makefile | deps
+	mkdir -p $(@D)
+	echo "== $@"
+	$(MINGW32)g++ $(call cpp_of,$(sample32_FLAGS)) $< -static -o $@
 
 build/linux/bench/%: tests/bench/%.c Makefile | packages
 	mkdir -p $(@D)
