@@ -1,6 +1,7 @@
 /* Blocks to which no whole word points. 32-bit words hold 50 blocks of 1,000 bytes. Words with a
  * tag above the address hold 20 blocks of 2,000 bytes. 3 blocks of 3,000 bytes are lost. The thread
- * that allocated all of them has ended, so no stack contains old copies of their addresses. */
+ * that allocated all of them overwrites its stack, which Wine keeps after the thread has ended, so no
+ * stack contains old copies of their addresses. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,14 @@ static uint32_t halves[50];
 static uint64_t tagged[20];
 static volatile uintptr_t hidden[3];
 
+static __attribute__((noinline)) void overwrite_stack(void)
+{
+	volatile char room[16384];
+
+	for (size_t i = 0; i < sizeof(room); i++)
+		room[i] = 0;
+}
+
 static DWORD WINAPI make_all(void *unused)
 {
 	(void)unused;
@@ -22,6 +31,7 @@ static DWORD WINAPI make_all(void *unused)
 		tagged[i] = (uintptr_t)malloc(2000) | TAG;
 	for (size_t i = 0; i < 3; i++)
 		hidden[i] = (uintptr_t)malloc(3000) ^ (uintptr_t)0x5555aaaa5555aaaa;
+	overwrite_stack();
 	return 0;
 }
 
