@@ -48,29 +48,27 @@ static struct index_level level_of(uint64_t buckets, unsigned number)
 	};
 }
 
-static uint64_t mix(uint64_t lane, uint64_t frame)
-{
-	lane = (lane ^ frame) * 0x9e3779b97f4a7c15u;
-	return lane << 31 | lane >> 33;
-}
+/* One random odd number per frame, as splitmix64 makes them. */
+#define SPREAD(n) ((n)*0x9e3779b97f4a7c15u)
+#define MIX_ONCE(n) (((n) ^ (n) >> 30) * 0xbf58476d1ce4e5b9u)
+#define MIX_TWICE(n) (((n) ^ (n) >> 27) * 0x94d049bb133111ebu)
+#define FACTOR(n) (MIX_TWICE(MIX_ONCE(SPREAD((uint64_t)(n)))) | 1)
+#define FACTORS_4(n) FACTOR(n), FACTOR((n) + 1), FACTOR((n) + 2), FACTOR((n) + 3)
+#define FACTORS_16(n) FACTORS_4(n), FACTORS_4((n) + 4), FACTORS_4((n) + 8), FACTORS_4((n) + 12)
 
-/* Hashes in four independent lanes, to hide the latency of the multiplications. */
+static const uint64_t factors[] = {FACTORS_16(1), FACTORS_16(17), FACTORS_16(33), FACTORS_16(49)};
+
+_Static_assert(sizeof(factors) / sizeof(*factors) == TRACER_DEPTH_MAX, "a factor per frame");
+
+/* The products do not depend on each other, so the processor computes them at the same time. */
 static uint32_t hash_frames(const uint64_t *frames, uint32_t depth)
 {
-	uint64_t a = depth, b = 1, c = 2, d = 3;
-	uint32_t i = 0;
+	uint64_t sum = depth;
 
-	for (; i + 4 <= depth; i += 4) {
-		a = mix(a, frames[i]);
-		b = mix(b, frames[i + 1]);
-		c = mix(c, frames[i + 2]);
-		d = mix(d, frames[i + 3]);
-	}
-	for (; i < depth; i++)
-		a = mix(a, frames[i]);
-	a = mix(mix(a, b), mix(c, d));
-	a = (a ^ a >> 32) * 0xd6e8feb86659fd93u;
-	return (uint32_t)(a >> 32);
+	for (uint32_t i = 0; i < depth; i++)
+		sum += frames[i] * factors[i];
+	sum = (sum ^ sum >> 32) * 0xd6e8feb86659fd93u;
+	return (uint32_t)(sum >> 32);
 }
 
 static bool are_equal(const uint64_t *a, const uint64_t *b, uint32_t depth)
@@ -292,7 +290,7 @@ static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint6
 	uint64_t seen = 0;
 
 	/* the index should have grown earlier, but there was no memory */
-	if (count >= size / 4 * 3) {
+	if (count >= size / 8 * 7) {
 		*again = grow(area, buckets);
 		return 0;
 	}
@@ -302,7 +300,7 @@ static uint32_t add(struct tracer_area *area, const struct wanted *wanted, uint6
 	while (entry && !seen) {
 		count = entry_add(&level, entry, (uint64_t)wanted->hash << 32 | id);
 		if (count) {
-			if (count >= size / 2 && !(count % 64))
+			if (count >= size / 4 * 3 && !(count % 64))
 				grow(area, buckets);
 			return id;
 		}

@@ -347,16 +347,18 @@ TEST(whoever_comes_between_keeps_his_stack)
 	assert_int_equal(sigaction(SIGTRAP, &before, NULL), 0);
 }
 
+#define GROWS_AT (512 / 4 * 3) /* number of stacks in the first index at which it grows */
+
 /* Interns the stack that makes the index grow. After `steps` instructions another thread interns a
  * stack. */
 static bool growth_disturbed(uint64_t steps)
 {
-	uint32_t ids[512 / 2], id, n = 0;
+	uint32_t ids[GROWS_AT], id, n = 0;
 	bool was_disturbed;
 
 	fake_end();
 	fake_begin((uint64_t)1 << 20);
-	for (; n < 512 / 2 - 1; n++)
+	for (; n < GROWS_AT - 1; n++)
 		ids[n] = intern(n);
 	other_frame = 0x150000000 + steps * 16;
 	steps_left = steps;
@@ -365,7 +367,7 @@ static bool growth_disturbed(uint64_t steps)
 	was_disturbed = !steps_left;
 	steps_left = 0;
 	assert_int_equal(area.stack_buckets & 0xff, 2);
-	for (n = 0; n < 512 / 2; n++)
+	for (n = 0; n < GROWS_AT; n++)
 		assert_int_equal(intern(n), ids[n]);
 	id = stacktable_intern(&area, &other_frame, 1);
 	if (was_disturbed)
@@ -390,9 +392,9 @@ TEST(whoever_comes_while_index_grows_keeps_his_stack)
  * later. */
 TEST(index_that_nobody_finishes_is_still_right)
 {
-	static uint32_t ids[5000];
+	static uint32_t ids[7000];
 
-	for (uint32_t n = 0; n < 300; n++)
+	for (uint32_t n = 0; n < GROWS_AT + 50; n++)
 		ids[n] = intern(n);
 	assert_int_equal(area.stack_buckets & 0x1ff, 0x102);
 	/* The state in the middle of moving: the new index is still empty. */
@@ -405,13 +407,13 @@ TEST(index_that_nobody_finishes_is_still_right)
 			first_index()[i] = 0;
 	}
 	area.stack_buckets -= 0x100;
-	for (uint32_t n = 0; n < 256; n++)
+	for (uint32_t n = 0; n < GROWS_AT; n++)
 		assert_int_equal(intern(n), ids[n]);
-	for (uint32_t n = 256; n < 5000; n++)
+	for (uint32_t n = GROWS_AT; n < 7000; n++)
 		ids[n] = intern(n);
 	assert_int_equal(area.stack_buckets & 0x1ff, 0x104);
-	assert_all_differ(ids, 5000);
-	for (uint32_t n = 0; n < 5000; n++)
+	assert_all_differ(ids, 7000);
+	for (uint32_t n = 0; n < 7000; n++)
 		assert_int_equal(intern(n), ids[n]);
 }
 
