@@ -35,7 +35,7 @@ PAGE := build/page/page_pieces.c
 DIFF := $(wildcard diff/*.c diff/*/*.c) $(PAGE)
 MAINS := snapshot/hsnap.c diff/hdiff.c symbolize/hsym/hsym.c
 # The part of the tracer that also runs outside a target, in tests.
-TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/tables_memory.c %/sample.c %/unloads.c %/ranges.c %/rings.c %/threadwords.c %/unwind_call.c %/unwind_fast_x64.c %/unwind_fast_x86.c %/unwind_records_x86.c %/unwind_rules_x86.c,$(TRACER))
+TRACER_TABLES := $(filter %/blocktable.c %/stacktable.c %/tables_memory.c %/sample.c %/unloads.c %/ranges.c %/rings.c %/threadwords.c %/unwind_call.c %/unwind_fast_x64.c %/unwind_fast_x86.c %/unwind_records_x86.c %/unwind_rules_x86.c %/unwind_runs_x64.c,$(TRACER))
 # The unwinder, also linked into its tests.
 UNWINDER := $(wildcard snapshot/tracer/unwind*_x64.c)
 # The hooks for virtual memory, also linked into tests.

@@ -1,8 +1,7 @@
 /*
  * The cache of steps, and the walks that use it. unwind_read() finds a step by reading unwind data.
- * unwind_cache_add() and unwind_forget() change the cache. unwind_fast() walks along cached steps.
- * When it reaches an unchanged frame of an earlier walk of the thread (its trail), it copies the
- * remaining frames from the trail if the stack is unchanged there.
+ * unwind_cache_add() and unwind_forget() change the cache. unwind_fast() follows runs, and makes
+ * cached steps where no run fits.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,9 +11,10 @@
 
 #define ADDR_BITS (32 + UNWIND_SETS_LOG2)
 
-__attribute__((aligned(64))) struct unwind_entry unwind_cache[UNWIND_SETS * UNWIND_WAYS];
+__attribute__((aligned(64))) uint64_t unwind_cache[UNWIND_SETS * UNWIND_WAYS];
+__attribute__((aligned(64))) struct unwind_run unwind_runs[UNWIND_RUNS];
 
-static uint64_t forgets; /* number of times that entries were forgotten */
+uint64_t unwind_forgets;
 
 uint32_t unwind_pack(const struct unwind_step *step)
 {
@@ -119,17 +119,12 @@ static uint64_t entry_addr(uint64_t index, uint64_t entry)
 	return tag << UNWIND_SETS_LOG2 | unwind_index(index, tag);
 }
 
-uint64_t unwind_cache_begin(void)
-{
-	return __atomic_load_n(&forgets, __ATOMIC_SEQ_CST);
-}
-
 /* Returns the way in which to store an entry: the way that already has the address; otherwise a
  * free way; otherwise a pseudo-random way. */
-static unsigned way_for(const struct unwind_entry *set, uint64_t addr)
+static unsigned way_for(const uint64_t *set, uint64_t addr)
 {
 	for (unsigned way = 0; way < UNWIND_WAYS; way++) {
-		uint64_t entry = __atomic_load_n(&set[way].word, __ATOMIC_RELAXED);
+		uint64_t entry = __atomic_load_n(&set[way], __ATOMIC_RELAXED);
 
 		if (!entry || entry >> 32 == unwind_tag(addr))
 			return way;
@@ -140,28 +135,28 @@ static unsigned way_for(const struct unwind_entry *set, uint64_t addr)
 void unwind_cache_add(uint64_t addr, uint32_t packed, uint64_t begun)
 {
 	uint64_t tag = unwind_tag(addr), entry = tag << 32 | packed;
-	struct unwind_entry *set = &unwind_cache[unwind_index(addr, tag) * UNWIND_WAYS];
+	uint64_t *set = &unwind_cache[unwind_index(addr, tag) * UNWIND_WAYS];
 	uint64_t *at;
 
 	if (addr >> ADDR_BITS)
 		return;
-	at = &set[way_for(set, addr)].word;
+	at = &set[way_for(set, addr)];
 	__atomic_store_n(at, entry, __ATOMIC_SEQ_CST);
 	/*
 	 * The entry was written before the counter is read here. unwind_forget() increments the
 	 * counter before it reads the entries. So at least one of the two threads sees the other's
 	 * change.
 	 */
-	if (__atomic_load_n(&forgets, __ATOMIC_SEQ_CST) != begun)
+	if (__atomic_load_n(&unwind_forgets, __ATOMIC_SEQ_CST) != begun)
 		__atomic_compare_exchange_n(
 			at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 void unwind_forget(uint64_t from, uint64_t to)
 {
-	__atomic_fetch_add(&forgets, 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&unwind_forgets, 1, __ATOMIC_SEQ_CST);
 	for (uint64_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++) {
-		uint64_t *at = &unwind_cache[i].word;
+		uint64_t *at = &unwind_cache[i];
 		uint64_t entry = __atomic_load_n(at, __ATOMIC_SEQ_CST), addr;
 
 		addr = entry_addr(i / UNWIND_WAYS, entry);
@@ -169,6 +164,7 @@ void unwind_forget(uint64_t from, uint64_t to)
 			__atomic_compare_exchange_n(
 				at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
+	unwind_runs_forget();
 }
 
 void unwind_forget_all(void)
@@ -179,14 +175,11 @@ void unwind_forget_all(void)
 #define UNLIKELY(condition) __builtin_expect(condition, 0)
 #define ALWAYS_INLINE inline __attribute__((always_inline))
 
-/* A frame that a walk has reached: its return address, and the values of RSP and RBP after the
- * return. */
+/* A frame that a walk has reached: its return address, and the slot of that address. The frame's RBP
+ * is the word at `rbp`, which is on the stack, or in struct unwind_start. */
 struct fast_frame {
-	uint64_t addr, rsp, rbp;
-	uint64_t place; /* place of the address's cache entry, if there is one */
-	uint64_t before; /* place of the previous frame's cache entry */
-	uint64_t saved; /* address where the step to this frame read RBP; initially the slot */
-	uint64_t word; /* cache word of the previous frame */
+	uint64_t addr, slot;
+	const uint64_t *rbp;
 };
 
 enum way {
@@ -194,311 +187,301 @@ enum way {
 	WAY_END,
 	WAY_NO_CODE,
 	WAY_MISS,
-	WAY_AGAIN,
 };
 
-/*
- * Returns true if a wrong hint should be replaced: pseudo-randomly, in 1 of 64 cases. If the next
- * address varies, the hint then usually contains the most frequent one. Also, threads then seldom
- * write memory that other threads read.
- */
-static bool is_to_be_renewed(uint64_t rsp, const struct unwind_start *start)
+/* Classifies a failed step. */
+static enum way way_at_end(const struct fast_frame *frame, uint64_t word, uint64_t high)
 {
-	return ((uint32_t)rsp * 0x9e3779b1u + start->number * 0x85ebca6bu) >> 26 == 0;
-}
-
-/*
- * Returns the place of the frame's cache entry, using the hint at the previous place. The processor
- * predicts that the hint is right. So it can continue with the next frame while it still loads this
- * frame's return address from memory.
- */
-static ALWAYS_INLINE uint64_t next_place(
-	uint64_t place, const struct fast_frame *frame, const struct unwind_start *start)
-{
-	uint64_t *at = &unwind_cache[place].hint;
-	uint64_t hint = __atomic_load_n(at, __ATOMIC_RELAXED), next;
-
-	if (__builtin_expect(hint >> 16 == frame->addr, 1))
-		return hint & 0xffff;
-	next = unwind_cache_place(frame->addr);
-	if (!hint || is_to_be_renewed(frame->rsp, start))
-		__atomic_store_n(at, frame->addr << 16 | next, __ATOMIC_RELAXED);
-	return next;
-}
-
-/* Classifies a failed step. The entry may have moved since the hint was made. */
-static __attribute__((noinline)) enum way way_at_end(
-	struct fast_frame frame, uint64_t word, const struct unwind_start *start)
-{
-	if (frame.rsp > start->high - 8)
+	if (frame->slot + 8 > high - 8)
 		return WAY_END;
-	if (unwind_cache_place(frame.addr) != frame.place)
-		return WAY_AGAIN;
-	if (word == (unwind_tag(frame.addr) << 32 | UNWIND_NO_CODE))
+	if (word == (unwind_tag(frame->addr) << 32 | UNWIND_NO_CODE))
 		return WAY_NO_CODE;
-	return word == (unwind_tag(frame.addr) << 32 | UNWIND_END) ? WAY_END : WAY_MISS;
+	return word == (unwind_tag(frame->addr) << 32 | UNWIND_END) ? WAY_END : WAY_MISS;
 }
 
-/*
- * Moves to the caller's frame. A frame never extends below RSP. If the frame register points below
- * RSP or out of the stack, the slow way must handle the frame.
- *
- * Chooses between RBP and RSP with a branch, not with a conditional move. With a conditional move,
- * every step would wait for RBP, which few steps use.
- */
-static ALWAYS_INLINE bool follow(
-	struct fast_frame *frame, uint32_t packed, const struct unwind_start *start)
+/* Records that the walk depends on the frame's RBP. */
+static void trail_note_rbp(
+	struct unwind_trail *trail, const uint64_t *rbp, const struct unwind_start *start)
 {
-	uint64_t room = start->high - 8 - frame->rsp, from = frame->rsp, cfa, saved, rbp;
+	if (rbp == &start->rbp)
+		trail->needs_rbp = true;
+	else if (trail->saved_count < UNWIND_MARKS)
+		trail->saved[trail->saved_count++] = (struct unwind_saved){rbp, *rbp};
+	else
+		trail->is_full = true;
+}
 
-	if (UNLIKELY(unwind_packed_is_from_rbp(packed))) {
-		from = frame->rbp;
-		__asm__("" : "+r"(from));
-		if (UNLIKELY(from - frame->rsp > room || from & 7))
+/* Moves to the caller's frame. A frame never extends below RSP. If the frame register points below
+ * RSP or out of the stack, the slow way must handle the frame. */
+static bool follow(struct fast_frame *frame, uint32_t packed, const struct unwind_start *start,
+	struct unwind_trail *trail)
+{
+	uint64_t rsp = frame->slot + 8, room = start->high - 8 - rsp, from = rsp, cfa, saved;
+
+	if (unwind_packed_is_from_rbp(packed)) {
+		from = *frame->rbp;
+		if (from - rsp > room || from & 7)
 			return false;
+		if (trail)
+			trail_note_rbp(trail, frame->rbp, start);
 	}
 	cfa = from + (uint64_t)unwind_packed_cfa(packed);
 	saved = cfa + (uint64_t)unwind_packed_rbp(packed);
-	if (UNLIKELY(cfa <= frame->rsp || cfa > start->high || saved - frame->rsp > room))
+	if (cfa <= rsp || cfa > start->high || saved - rsp > room)
 		return false;
-	rbp = unwind_load(saved);
-	frame->saved = saved;
-	frame->rbp = unwind_packed_rbp(packed) == UNWIND_RBP_KEPT ? frame->rbp : rbp;
-	frame->addr = unwind_load(cfa - 8);
-	frame->rsp = cfa;
+	if (unwind_packed_rbp(packed) != UNWIND_RBP_KEPT)
+		frame->rbp = (const uint64_t *)(uintptr_t)saved;
+	frame->slot = cfa - 8;
+	frame->addr = unwind_load(frame->slot);
 	return true;
 }
 
-static ALWAYS_INLINE enum way step(struct fast_frame *frame, const struct unwind_start *start)
+/* Makes one step with the cache. */
+static __attribute__((noinline)) enum way step(struct fast_frame *frame,
+	const struct unwind_start *start, struct unwind_trail *trail,
+	struct unwind_learner *learner)
 {
-	uint64_t word = __atomic_load_n(&unwind_cache[frame->place].word, __ATOMIC_RELAXED);
+	uint64_t word =
+		__atomic_load_n(&unwind_cache[unwind_cache_place(frame->addr)], __ATOMIC_RELAXED);
 
-	if (UNLIKELY(
-		    word >> 32 != unwind_tag(frame->addr) || !follow(frame, (uint32_t)word, start)))
-		return way_at_end(*frame, word, start);
-	frame->word = word;
-	frame->before = frame->place;
-	frame->place = next_place(frame->place, frame, start);
+	if (word >> 32 != unwind_tag(frame->addr) || !follow(frame, (uint32_t)word, start, trail))
+		return way_at_end(frame, word, start->high);
+	unwind_learner_step(learner, (uint32_t)word, frame->addr);
 	return WAY_ON;
 }
 
 bool unwind_step_on(struct unwind_start *at, uint32_t packed)
 {
-	struct fast_frame frame = {.rsp = at->slot + 8, .rbp = at->rbp};
+	struct unwind_start start = *at;
+	struct fast_frame frame = {.slot = at->slot, .rbp = &start.rbp};
 
-	if (!follow(&frame, packed, at))
+	if (!follow(&frame, packed, &start, NULL))
 		return false;
-	at->slot = frame.rsp - 8;
-	at->rbp = frame.rbp;
+	at->slot = frame.slot;
+	at->rbp = *frame.rbp;
 	return true;
 }
 
-/* Calls step(), and calls it again if the hint was wrong. */
-static ALWAYS_INLINE enum way go_on(struct fast_frame *frame, const struct unwind_start *start)
+/* Returns true if a word of the stored walk has changed. */
+static ALWAYS_INLINE bool is_changed(const struct unwind_trail *trail, uint32_t at)
 {
-	enum way way = step(frame, start);
-
-	while (UNLIKELY(way == WAY_AGAIN)) {
-		__atomic_store_n(&unwind_cache[frame->before].hint, 0, __ATOMIC_RELAXED);
-		frame->place = unwind_cache_place(frame->addr);
-		way = step(frame, start);
-	}
-	return way;
+	return unwind_load(trail->slots[at]) != trail->addrs[at];
 }
 
-/* Ends a walk. The frame is passed by value, because a pointer would force it into memory for the
- * whole walk. */
-static __attribute__((noinline)) uint32_t way_out(enum way way, uint32_t count,
-	struct fast_frame frame, const struct unwind_start *start, struct unwind_start *stop)
+bool unwind_is_same(struct unwind_trail *trail, const struct unwind_start *start)
 {
-	if (way == WAY_MISS)
-		*stop = (struct unwind_start){
-			frame.rsp - 8, frame.rbp, start->high, start->number, count};
-	return way == WAY_MISS ? UNWIND_MISS : count - (count && way == WAY_NO_CODE);
-}
+	uint32_t count = trail->count, at = 0;
 
-void unwind_trail_init(struct unwind_trail *trail, struct unwind_walked *walked)
-{
-	trail->walked = walked;
-	trail->first = UNWIND_MARKS;
-	trail->marks[UNWIND_MARKS].slot = UINT64_MAX;
-	trail->marks[UNWIND_MARKS].first_saved = UNWIND_MARKS;
-}
-
-/* Returns true if the mark describes the walk's current frame. */
-static ALWAYS_INLINE bool is_there(const struct unwind_mark *mark, const struct fast_frame *frame)
-{
-	return mark->slot == frame->rsp - 8 && mark->addr == frame->addr &&
-	       !((mark->rbp ^ frame->rbp) & mark->rbp_bits);
-}
-
-/* Checks the saved RBPs on which the walk from the mark outwards depends. Returns true if none of
- * them has changed. */
-static ALWAYS_INLINE bool is_still_saved(
-	const struct unwind_trail *trail, const struct unwind_mark *mark)
-{
-	uint32_t at = mark[1].first_saved;
-
-	while (at < UNWIND_MARKS && unwind_load(trail->saved[at].place) == trail->saved[at].rbp)
-		at++;
-	return at == UNWIND_MARKS;
-}
-
-bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start *start)
-{
-	const struct unwind_mark *mark = &trail->marks[trail->first];
-	struct fast_frame frame = {
-		.addr = unwind_load(start->slot), .rsp = start->slot + 8, .rbp = start->rbp};
-
-	if (trail->begun != unwind_cache_begin() || trail->high != start->high ||
-		!is_there(mark, &frame) || !is_still_saved(trail, mark))
+	if (!count || trail->slots[0] != start->slot || trail->begun != unwind_cache_begin() ||
+		trail->high != start->high || (trail->needs_rbp && trail->rbp != start->rbp))
 		return false;
-	do
-		mark++;
-	while (mark->slot != UINT64_MAX && unwind_load(mark->slot) == mark->addr);
-	return mark->slot == UINT64_MAX;
-}
-
-/* Appends the frames from a mark outwards, after the `count` frames found so far. Returns the total
- * number of frames, or UNWIND_MISS if the stack has changed there. */
-static __attribute__((noinline)) uint32_t go_along(const struct unwind_trail *trail, uint32_t at,
-	uint64_t *frames, uint32_t count, uint32_t max, const struct unwind_skip *skip)
-{
-	const struct unwind_mark *mark = &trail->marks[at];
-
-	if (!is_still_saved(trail, mark))
-		return UNWIND_MISS;
-	for (;;) {
-		bool is_own = !count && mark->addr - skip->from < skip->to - skip->from;
-
-		if (!is_own && (!mark->addr || count == max))
-			return count;
-		if (!is_own)
-			frames[count++] = mark->addr;
-		mark++;
-		if (mark->slot == UINT64_MAX)
-			return mark->rbp_bits && count < max ? UNWIND_MISS : count;
-		if (unwind_load(mark->slot) != mark->addr)
-			return UNWIND_MISS;
+	/* Stacks usually differ where they differed before. */
+	if (trail->differed < count && is_changed(trail, trail->differed))
+		return false;
+	while (at + 4 <= count && !(is_changed(trail, at) | is_changed(trail, at + 1) |
+					  is_changed(trail, at + 2) | is_changed(trail, at + 3)))
+		at += 4;
+	while (at < count && !is_changed(trail, at))
+		at++;
+	if (at < count) {
+		trail->differed = at;
+		return false;
 	}
+	for (uint32_t i = 0; i < trail->saved_count; i++) {
+		if (*trail->saved[i].place != trail->saved[i].rbp)
+			return false;
+	}
+	return true;
 }
 
-/* Sets the mark's `first_saved`. If the rest of the walk depends on the mark's RBP, and this RBP
- * was read from the stack at `place`, adds the word at `place` to the saved words. */
-static ALWAYS_INLINE void set_first_saved(struct unwind_trail *trail, uint32_t at, uint64_t place)
+/* Empties the trail before a walk. If the thread is terminated during the walk, another thread
+ * inherits the empty trail. */
+static ALWAYS_INLINE void trail_begin(struct unwind_trail *trail, const struct unwind_start *start)
 {
-	struct unwind_mark *mark = &trail->marks[at];
-	uint32_t first = mark[1].first_saved;
+	__atomic_store_n(&trail->count, 0, __ATOMIC_RELEASE);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	trail->begun = unwind_cache_begin();
+	trail->high = start->high;
+	trail->rbp = start->rbp;
+	trail->needs_rbp = trail->is_full = false;
+	trail->saved_count = 0;
+	trail->note.id = 0;
+}
 
-	if (mark->rbp_bits && place != mark->slot)
-		trail->saved[--first] = (struct unwind_saved){place, mark->rbp};
-	mark->first_saved = first;
+/* Stores a walk. `zero` is the slot of the word 0 that ended the walk, or 0. */
+static ALWAYS_INLINE void trail_end(
+	struct unwind_trail *trail, const uint64_t *frames, uint32_t count, uint64_t zero)
+{
+	if (trail->is_full)
+		return;
+	for (uint32_t i = 0; i < count; i++)
+		trail->addrs[i] = frames[i];
+	if (zero) {
+		trail->slots[count] = zero;
+		trail->addrs[count++] = 0;
+	}
+	__atomic_store_n(&trail->count, count, __ATOMIC_RELEASE);
+}
+
+/* A walk and the frames that it has found so far. */
+struct fast_walk {
+	/* If there is no trail, the two are the same array. So slots are written before frames. */
+	uint64_t *slots, *frames;
+	uint32_t count, max;
+	const struct unwind_start *start;
+	struct unwind_trail *trail;
+};
+
+/*
+ * Follows the run that begins at a frame. Appends the frames to the walk, and moves `*at` to the
+ * last of them. Returns false if the run has none, or if it was replaced meanwhile.
+ */
+static ALWAYS_INLINE bool follow_run(
+	struct fast_walk *walk, struct fast_frame *at, const struct unwind_run *run, bool *differs)
+{
+	uint64_t key = __atomic_load_n(&run->key, __ATOMIC_ACQUIRE);
+	uint64_t addr = at->addr, slot = at->slot, last = walk->start->high - 8;
+	uint32_t count = walk->count;
+	uint32_t end = walk->max - count < UNWIND_RUN_MAX ? walk->max : count + UNWIND_RUN_MAX;
+	const uint64_t *word = run->words, *rbp = at->rbp;
+
+	*differs = false;
+	if (key >> UNWIND_RUN_BITS != addr)
+		return false;
+	while (count != end) {
+		uint64_t next = __atomic_load_n(word++, __ATOMIC_RELAXED);
+		uint64_t to = slot + (next & UNWIND_RUN_SIZE_MAX) * 8;
+		uint64_t saved = next >> UNWIND_RUN_SIZE_BITS & UNWIND_RUN_RBP_MAX, place;
+
+		if (!next)
+			break;
+		if (saved == UNWIND_RUN_FROM_RBP) {
+			uint64_t rsp = slot + 8, from = *rbp;
+
+			if (rsp > last || from - rsp > last - rsp || from & 7)
+				break;
+			if (walk->trail)
+				trail_note_rbp(walk->trail, rbp, walk->start);
+			to += from - rsp;
+			saved = UNWIND_RUN_RBP_ZERO + 2;
+		}
+		place = saved ? to + 8 * (UNWIND_RUN_RBP_ZERO + 1 - saved) : 0;
+		if (UNLIKELY(to > last || place > last))
+			break;
+		rbp = place ? (const uint64_t *)(uintptr_t)place : rbp;
+		slot = to;
+		addr = unwind_load(slot);
+		walk->slots[count] = slot;
+		walk->frames[count++] = addr;
+		if (addr != next >> UNWIND_RUN_BITS) {
+			*differs = true;
+			break;
+		}
+		addr = next >> UNWIND_RUN_BITS; /* does not wait for the load */
+	}
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&run->key, __ATOMIC_RELAXED) != key || count == walk->count)
+		return false;
+	walk->count = count;
+	*at = (struct fast_frame){addr, slot, rbp};
+	return true;
 }
 
 /*
- * Stores a walk in the trail. The `count` walked frames become marks before the existing mark
- * `from`, which is the walk's current frame. If the thread is terminated in this function, another
- * thread may inherit the trail.
+ * Returns true if a run that does not fit should be replaced: pseudo-randomly, in 1 of 64 cases. If
+ * the next address varies, the run then usually contains the most frequent one. Also, threads then
+ * seldom write memory that other threads read.
  */
-static __attribute__((noinline)) void keep(
-	struct unwind_trail *trail, uint32_t count, uint32_t from, uint64_t saved, bool is_at_end)
+static bool is_to_be_renewed(uint64_t slot, const struct unwind_start *start)
 {
-	if (!count)
-		return;
-	__atomic_store_n(&trail->first, UNWIND_MARKS, __ATOMIC_RELEASE);
-	trail->note.id = 0;
-	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	if (count > from)
-		return;
-	if (from < UNWIND_MARKS)
-		set_first_saved(trail, from, saved);
-	else
-		trail->marks[from].rbp_bits =
-			is_at_end || !trail->walked[count - 1].addr ? 0 : UINT64_MAX;
-	for (uint32_t i = count; i--;) {
-		const struct unwind_walked *walked = &trail->walked[i];
-		struct unwind_mark *mark = &trail->marks[from - count + i];
-		uint32_t packed = (uint32_t)walked->word;
-
-		mark->slot = walked->slot;
-		mark->addr = walked->addr;
-		mark->rbp = walked->rbp;
-		mark->rbp_bits = unwind_packed_is_from_rbp(packed)	      ? UINT64_MAX :
-				 unwind_packed_rbp(packed) != UNWIND_RBP_KEPT ? 0 :
-										mark[1].rbp_bits;
-		set_first_saved(trail, from - count + i, walked->saved);
-	}
-	__atomic_store_n(&trail->first, from - count, __ATOMIC_RELEASE);
+	return ((uint32_t)slot * 0x9e3779b1u + start->number * 0x85ebca6bu) >> 26 == 0;
 }
 
-/* Discards the trail if it is stale, then returns the index of its first mark. */
-static ALWAYS_INLINE uint32_t first_mark(
-	struct unwind_trail *trail, const struct unwind_start *start)
+/* Returns true if a walk that has no run at `addr` should store one. */
+static bool is_to_be_learnt(uint64_t addr, uint64_t slot, const struct unwind_start *start)
 {
-	uint64_t begun = unwind_cache_begin();
+	uint64_t key = __atomic_load_n(&unwind_run_of(addr)->key, __ATOMIC_RELAXED);
 
-	trail->is_whole = false;
-	if (UNLIKELY(trail->begun != begun || trail->high != start->high)) {
-		__atomic_store_n(&trail->first, UNWIND_MARKS, __ATOMIC_RELEASE);
-		__atomic_signal_fence(__ATOMIC_SEQ_CST);
-		trail->begun = begun;
-		trail->high = start->high;
+	return key >> UNWIND_RUN_BITS != addr &&
+	       (!(key >> UNWIND_RUN_BITS) || is_to_be_renewed(slot, start));
+}
+
+/* Walks from a frame whose address is in `walk` already. */
+static ALWAYS_INLINE enum way walk_from(struct fast_walk *walk, struct fast_frame *from)
+{
+	struct unwind_learner learner = {0};
+	struct fast_frame at = *from;
+	enum way way;
+
+	for (;;) {
+		struct fast_frame next = at;
+		uint32_t count = walk->count;
+		bool differs = false;
+
+		if (!learner.addr && count < walk->max &&
+			follow_run(walk, &next, unwind_run_of(at.addr), &differs)) {
+			if (!next.addr) {
+				walk->count--;
+				*from = next;
+				return WAY_ON;
+			}
+			if (!differs || !is_to_be_renewed(next.slot, walk->start)) {
+				at = next;
+				continue;
+			}
+			walk->count = count;
+		}
+		if (!learner.addr && (differs || is_to_be_learnt(at.addr, at.slot, walk->start)))
+			unwind_learner_begin(&learner, at.addr);
+		*from = at;
+		way = step(from, walk->start, walk->trail, &learner);
+		/* Make a step from the last frame, too: only the step shows whether its address is
+		 * code. */
+		if (way != WAY_ON || walk->count == walk->max || !from->addr)
+			break;
+		at = *from;
+		walk->slots[walk->count] = at.slot;
+		walk->frames[walk->count++] = at.addr;
 	}
-	return trail->first;
+	unwind_learner_end(&learner);
+	return way;
 }
 
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
-	const struct unwind_start *start, struct unwind_start *stop, struct unwind_trail *trail)
+	const struct unwind_start *first, struct unwind_start *stop, struct unwind_trail *trail)
 {
-	struct fast_frame frame = {.addr = unwind_load(start->slot),
-		.rsp = start->slot + 8,
-		.rbp = start->rbp,
-		.saved = start->slot};
-	uint32_t count = start->count, walked = 0, at = trail ? first_mark(trail, start) : 0;
-	struct unwind_walked *here = NULL;
+	struct unwind_start start = *first;
+	struct unwind_learner none = {0};
+	struct fast_frame at = {unwind_load(start.slot), start.slot, &start.rbp};
+	struct fast_walk walk = {frames, frames, start.count, max, &start, NULL};
 	enum way way = WAY_ON;
 
-	frame.place = frame.before = unwind_cache_place(frame.addr);
-	while (way == WAY_ON) {
-		bool is_own = !count && frame.addr - skip->from < skip->to - skip->from;
-
-		while (trail && trail->marks[at].slot < frame.rsp - 8)
-			at++;
-		if (trail && is_there(&trail->marks[at], &frame)) {
-			uint32_t found = go_along(trail, at, frames, count, max, skip);
-
-			if (found != UNWIND_MISS) {
-				keep(trail, walked, at, frame.saved, false);
-				trail->is_whole = !start->count && trail->first == at - walked;
-				return found;
-			}
-			at = UNWIND_MARKS;
-		}
-		if (count == max && !is_own)
-			break;
-		if (UNLIKELY(walked == UNWIND_MARKS))
-			trail = NULL;
-		if (trail) {
-			here = &trail->walked[walked++];
-			here->slot = frame.rsp - 8;
-			here->addr = frame.addr;
-			here->saved = frame.saved;
-			here->rbp = frame.rbp;
-			here->word = 0;
-		}
-		if (!frame.addr)
-			break;
-		if (!is_own)
-			frames[count++] = frame.addr;
-		/* Make a step from the last frame, too: only the step shows whether its address is
-		 * code. */
-		way = go_on(&frame, start);
-		if (trail && way == WAY_ON)
-			here->word = frame.word;
+	if (trail)
+		trail_begin(trail, &start);
+	if (trail && !start.count && max < UNWIND_MARKS) {
+		walk.trail = trail;
+		walk.slots = trail->slots;
 	}
-	if (trail && (way == WAY_ON || way == WAY_END)) {
-		keep(trail, walked, UNWIND_MARKS, 0, way == WAY_END);
-		trail->is_whole = !start->count && trail->first == UNWIND_MARKS - walked;
+	while (UNLIKELY(!walk.count && at.addr - skip->from < skip->to - skip->from)) {
+		walk.trail = NULL;
+		walk.slots = frames;
+		way = at.addr ? step(&at, &start, NULL, &none) : WAY_END;
+		if (way != WAY_ON)
+			break;
 	}
-	return way == WAY_ON ? count : way_out(way, count, frame, start, stop);
+	if (way == WAY_ON && at.addr && walk.count < max) {
+		walk.slots[walk.count] = at.slot;
+		frames[walk.count++] = at.addr;
+		way = walk_from(&walk, &at);
+	}
+	if (way == WAY_MISS) {
+		*stop = (struct unwind_start){
+			at.slot, *at.rbp, start.high, start.number, walk.count};
+		return UNWIND_MISS;
+	}
+	if (way == WAY_NO_CODE)
+		return walk.count - !!walk.count;
+	if (walk.trail)
+		trail_end(walk.trail, frames, walk.count, at.addr ? 0 : at.slot);
+	return walk.count;
 }

@@ -10,10 +10,8 @@
  * of the address, and the tag contains the remaining bits. Any entry may be overwritten at any
  * time. No entry is ever wrong, unless the code at its address changed.
  *
- * Each entry has a hint: the address of the next frame outwards when the hint was made, and the
- * place of the entry for that address. A walk takes the next entry from the hint, and meanwhile
- * checks that the stack contains the hint's address. So the walk need not wait for each look-up to
- * finish. A wrong hint does no harm.
+ * A second table contains runs, sequences of steps that earlier walks made. Walks follow runs as far
+ * as the stack agrees with them, and look up only the other addresses.
  */
 #ifndef SNAPSHOT_TRACER_UNWIND_PARTS_X64_H
 #define SNAPSHOT_TRACER_UNWIND_PARTS_X64_H
@@ -51,13 +49,61 @@ struct unwind_step {
 /* Step of code that leaves RSP and RBP unchanged. */
 #define UNWIND_LEAF 0xfffc0005u
 
-struct unwind_entry {
-	uint64_t word; /* tag << 32 | packed step; 0 if empty */
-	uint64_t hint; /* next address << 16 | place of the next address's entry */
+/* The cache. An entry is tag << 32 | packed step, or 0 if it is empty. The entries of one set are
+ * adjacent. */
+extern uint64_t unwind_cache[UNWIND_SETS * UNWIND_WAYS];
+
+/*
+ * A run: the steps from a return address outwards, as an earlier walk made them. A walk follows the
+ * run from that address while the stack contains the same addresses. So it looks up few addresses,
+ * and need not wait until a word of the stack is loaded before it loads the next one.
+ *
+ * key: the address, and a version that changes whenever the run does. The other words are a step
+ * each, or 0: the address that the step leads to; the place of the caller's RBP; and the CFA
+ * relative to RSP, or to RBP. Both distances are in units of 8 bytes.
+ */
+#define UNWIND_RUN_BITS 17 /* bits below the address */
+#define UNWIND_RUN_SIZE_BITS 10
+#define UNWIND_RUN_SIZE_MAX 1023u
+#define UNWIND_RUN_RBP_MAX 127u
+#define UNWIND_RUN_RBP_KEPT 0u
+/* the CFA is relative to RBP, and the caller's RBP is saved 16 bytes below the CFA */
+#define UNWIND_RUN_FROM_RBP 1u
+#define UNWIND_RUN_RBP_ZERO 7 /* RBP is at the CFA; larger: below it */
+#define UNWIND_RUN_MAX 7
+#define UNWIND_RUNS_LOG2 14
+#define UNWIND_RUNS ((uint64_t)1 << UNWIND_RUNS_LOG2)
+
+struct unwind_run {
+	uint64_t key;
+	uint64_t words[UNWIND_RUN_MAX];
 };
 
-/* The cache. The entries of one set are adjacent. */
-extern struct unwind_entry unwind_cache[UNWIND_SETS * UNWIND_WAYS];
+extern struct unwind_run unwind_runs[UNWIND_RUNS];
+
+/* Returns the only place where the run of an address may be. */
+static inline struct unwind_run *unwind_run_of(uint64_t addr)
+{
+	return &unwind_runs[addr * 0x9e3779b97f4a7c15u >> (64 - UNWIND_RUNS_LOG2)];
+}
+
+/* Empties all runs. The caller has changed unwind_cache_begin() before. */
+void unwind_runs_forget(void);
+
+/* Steps of a walk, which become a run. `addr` is 0 while none are recorded. */
+struct unwind_learner {
+	uint64_t addr, begun;
+	uint32_t count;
+	uint64_t words[UNWIND_RUN_MAX];
+};
+
+/* Begins a run at a return address. */
+void unwind_learner_begin(struct unwind_learner *learner, uint64_t addr);
+
+/* Adds a step that led to `addr`. Ends the run if it is full or cannot contain the step. */
+void unwind_learner_step(struct unwind_learner *learner, uint32_t packed, uint64_t addr);
+
+void unwind_learner_end(struct unwind_learner *learner);
 
 /* Returns the tag of an address: the bits above those of the index. An address below 2^47 has a tag
  * of 32 bits. */
@@ -79,16 +125,14 @@ static inline uint64_t unwind_cache_place(uint64_t addr)
 {
 	uint64_t tag = unwind_tag(addr), first = unwind_index(addr, tag) * UNWIND_WAYS;
 
-	return __atomic_load_n(&unwind_cache[first].word, __ATOMIC_RELAXED) >> 32 == tag ?
-		       first :
-		       first + 1;
+	return __atomic_load_n(&unwind_cache[first], __ATOMIC_RELAXED) >> 32 == tag ? first :
+										      first + 1;
 }
 
 /* Returns the packed step of a return address, or UNWIND_UNKNOWN. */
 static inline uint32_t unwind_cache_find(uint64_t addr)
 {
-	uint64_t word =
-		__atomic_load_n(&unwind_cache[unwind_cache_place(addr)].word, __ATOMIC_RELAXED);
+	uint64_t word = __atomic_load_n(&unwind_cache[unwind_cache_place(addr)], __ATOMIC_RELAXED);
 
 	return word >> 32 == unwind_tag(addr) ? (uint32_t)word : UNWIND_UNKNOWN;
 }
@@ -131,7 +175,13 @@ uint32_t unwind_read(const volatile uint8_t *info, uint64_t offset);
  * unwind_cache_add() with the value from unwind_cache_begin(). The step is not cached if anything
  * was forgotten in between.
  */
-uint64_t unwind_cache_begin(void);
+extern uint64_t unwind_forgets; /* number of times that entries were forgotten */
+
+static inline uint64_t unwind_cache_begin(void)
+{
+	return __atomic_load_n(&unwind_forgets, __ATOMIC_SEQ_CST);
+}
+
 void unwind_cache_add(uint64_t addr, uint32_t packed, uint64_t begun);
 
 /* Walks that use only the cache. They read no memory except the stack. */
@@ -146,61 +196,41 @@ struct unwind_start {
 	uint32_t count; /* number of frames found so far */
 };
 
-/*
- * An earlier walk of a thread. In the next walk, most of the stack is usually the same. A frame is
- * unchanged if its slot and its return address are the same. If the rest of the walk depends on
- * RBP, RBP must be the same too. After the first unchanged frame, the next walk looks nothing up.
- * It only checks that the stack words read by the earlier walk are unchanged.
- */
-#define UNWIND_MARKS 96
-
-struct unwind_mark {
-	uint64_t slot, addr; /* return address and its slot; addr 0: the end of the stack */
-	uint64_t rbp; /* value of RBP for the code at `addr` */
-	/* mask of the RBP bits on which the remaining walk depends: all or none */
-	uint64_t rbp_bits;
-	/* index of the first saved RBP that belongs to this frame or an outer frame */
-	uint32_t first_saved;
-};
-
-/* A frame passed by a walk. `saved` is the address from which the frame's RBP was read, or `slot`
- * if RBP was not read. `word` is the cache word of the frame's step. */
-struct unwind_walked {
-	uint64_t slot, addr, rbp, saved, word;
-};
+/* An earlier walk of a thread. If all words that it read are unchanged, a new walk would find the
+ * same stack. */
+#define UNWIND_MARKS 65 /* TRACER_DEPTH_MAX addresses, and the word 0 that ends a stack */
 
 struct unwind_trail {
 	uint64_t begun; /* value of unwind_cache_begin(); if it has changed, the trail is invalid */
 	uint64_t high; /* end of the stack */
-	uint32_t first; /* index of the innermost mark, or UNWIND_MARKS */
-	bool is_whole; /* the earlier walk found all marked frames and no others */
-	struct unwind_note note; /* note on the stack that the marks describe */
-	/* The last mark is a terminator and has no slot. Its rbp_bits are nonzero if the stack may
-	 * have more frames. */
-	struct unwind_mark marks[UNWIND_MARKS + 1];
-	/* Words that must also be unchanged: all saved RBPs on which the remaining walk depends.
-	 * Innermost first. */
+	uint64_t rbp; /* RBP at the start */
+	uint32_t count; /* number of words that must be unchanged; 0: no walk is stored */
+	uint32_t saved_count;
+	uint32_t differed; /* index of the last word that was found changed */
+	bool needs_rbp; /* the walk depends on `rbp` */
+	bool is_full; /* there was no room in saved[] */
+	struct unwind_note note; /* note on the stack that the walk found */
+	/* return addresses and their slots; the last address may be the 0 that ended the walk */
+	uint64_t slots[UNWIND_MARKS], addrs[UNWIND_MARKS];
+	/* saved RBPs on which the walk depends */
 	struct unwind_saved {
-		uint64_t place, rbp;
+		const uint64_t *place;
+		uint64_t rbp;
 	} saved[UNWIND_MARKS];
-	struct unwind_walked *walked; /* frames of a walk that has not ended yet */
 };
 
-/* Initializes a trail. `walked` is an array of UNWIND_MARKS elements, which all trails of a thread
- * may share. */
-void unwind_trail_init(struct unwind_trail *trail, struct unwind_walked *walked);
-
-/* Returns true if a walk with the same `max` would find all marked frames and no others. */
-bool unwind_is_same(const struct unwind_trail *trail, const struct unwind_start *start);
+/* Returns true if a walk with the same `max` would find the stack that the trail describes. */
+bool unwind_is_same(struct unwind_trail *trail, const struct unwind_start *start);
 
 #define UNWIND_MISS UINT32_MAX
 
 /*
- * Walks like unwind_stack(). Reads only memory in [slot, high). Returns UNWIND_MISS if an address
- * is not in the cache, or if its cached step does not fit the stack. `*stop` is then the place
- * where the walk stopped. Its count includes the address there, unless `skip` omits it. `stop` may
- * equal `start`. `trail` is the thread's trail, or NULL. A walk that misses does not change the
- * trail.
+ * Walks like unwind_stack(). Reads only memory in [slot, high). Returns UNWIND_MISS if an address is
+ * not in the cache, or if its cached step does not fit the stack. `*stop` is then the place where
+ * the walk stopped. Its count includes the address there, unless `skip` omits it. `stop` may equal
+ * `start`. `trail` is NULL, or the trail in which to store the walk. It remains empty if the walk
+ * misses, ends before an address that is not code, or continues another walk, if `skip` omits a
+ * frame, and if `max` is not below UNWIND_MARKS.
  */
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
 	const struct unwind_start *start, struct unwind_start *stop, struct unwind_trail *trail);

@@ -1,8 +1,8 @@
 /*
  * Walks of 64-bit stacks. unwind_from() first walks with the cache (unwind_fast_x64.c). If the
  * cache is not sufficient, it continues with unwind data or with the system's unwinder, and caches
- * the new steps (unwind_guarded_x64.c). Each thread has a few trails. A trail is an earlier walk
- * that a new walk may join.
+ * the new steps (unwind_guarded_x64.c). Each thread has a few trails. A trail is an earlier walk,
+ * which need not be repeated while the stack is the same.
  */
 #include "snapshot/tracer/tracer_nt.h"
 #include "snapshot/tracer/unwind.h"
@@ -35,7 +35,6 @@ static struct walker {
 	/* region of the owner's last stack that was not recorded in the TEB */
 	struct unwind_region region;
 	struct unwind_trail trails[TRAILS];
-	struct unwind_walked walked[UNWIND_MARKS];
 } walkers[1 << WALKERS_LOG2];
 
 /* Written in assembly, because C cannot get the address of the return address or the caller's
@@ -107,18 +106,12 @@ static inline struct unwind_trail *trail_from(struct walker *walker, uint64_t sl
 static inline struct unwind_trail *trail_of(struct walker *walker, const NT_TIB *teb, uint64_t slot)
 {
 	const void *owner = __atomic_load_n(&walker->owner, __ATOMIC_RELAXED);
-	/* A value that is not the address of a TEB. If the thread is terminated before the trails
-	 * are initialized, this value remains the owner. */
-	const void *nobody = walker;
 
 	if (__builtin_expect(owner == teb, 1))
 		return trail_from(walker, slot);
-	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, nobody, false,
+	if (owner || !__atomic_compare_exchange_n(&walker->owner, &owner, (const void *)teb, false,
 			     __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return NULL;
-	for (int i = 0; i < TRAILS; i++)
-		unwind_trail_init(&walker->trails[i], walker->walked);
-	__atomic_store_n(&walker->owner, teb, __ATOMIC_RELEASE);
 	return trail_from(walker, slot);
 }
 
@@ -127,7 +120,7 @@ struct unwind_note *unwind_note(void)
 	const NT_TIB *teb = (const NT_TIB *)NtCurrentTeb();
 	struct walker *walker = walker_of(teb);
 
-	return walker->owner == teb && walker->last->is_whole ? &walker->last->note : NULL;
+	return walker->owner == teb && walker->last->count ? &walker->last->note : NULL;
 }
 
 /* Returns true for some of the first walks, at increasing intervals, then for one walk in
@@ -141,7 +134,7 @@ const struct unwind_note *unwind_reuse(uint64_t slot, uint64_t rbp)
 {
 	const NT_TIB *tib = (const NT_TIB *)NtCurrentTeb();
 	struct walker *walker = walker_of(tib);
-	const struct unwind_trail *trail = trail_from(walker, slot);
+	struct unwind_trail *trail = trail_from(walker, slot);
 	uint32_t number = __atomic_load_n(&walker->walks, __ATOMIC_RELAXED) + 1;
 	struct unwind_start start = {slot, rbp, (uint64_t)tib->StackBase, number, 0};
 
