@@ -41,7 +41,8 @@ template <unsigned level, unsigned node> static NOINLINE void visit(HANDLE heap,
 	if constexpr (level == LEVELS) {
 		allocate(heap, inside);
 	} else {
-		constexpr unsigned next = level + 1, own = next < OWN_LEVELS, child = own * node * 4;
+		constexpr unsigned next = level + 1, own = next < OWN_LEVELS,
+				   child = own * node * 4;
 
 		switch (path >> 2 * level & 3) {
 		case 0: CALL(0, (visit<next, child>(heap, path))); break;
@@ -76,7 +77,9 @@ static void choose(const char *how)
 	double sum = 0;
 
 	for (unsigned i = 0; i < STACKS; i++)
-		below[i] = sum += !strcmp(how, "one") ? !i : !strcmp(how, "zipf") ? 1.0 / (i + 1) : 1;
+		below[i] = sum += !strcmp(how, "one")  ? !i :
+				  !strcmp(how, "zipf") ? 1.0 / (i + 1) :
+							 1;
 	for (unsigned i = 0; i < STEPS; i++) {
 		double at = next_random(&state) * (sum / 4294967296.0);
 		auto found = std::upper_bound(below.begin(), below.end(), at) - below.begin();
