@@ -152,9 +152,15 @@ void unwind_cache_add(uint64_t addr, uint32_t packed, uint64_t begun)
 			at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-void unwind_forget(uint64_t from, uint64_t to)
+/* Invalidates what threads that began before will store in the cache, in runs and in trails. */
+static void count_forget(void)
 {
 	__atomic_fetch_add(&unwind_forgets, 1, __ATOMIC_SEQ_CST);
+}
+
+void unwind_forget(uint64_t from, uint64_t to)
+{
+	count_forget();
 	for (uint64_t i = 0; i < UNWIND_SETS * UNWIND_WAYS; i++) {
 		uint64_t *at = &unwind_cache[i];
 		uint64_t entry = __atomic_load_n(at, __ATOMIC_SEQ_CST), addr;
@@ -164,7 +170,9 @@ void unwind_forget(uint64_t from, uint64_t to)
 			__atomic_compare_exchange_n(
 				at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
+	count_forget(); /* runs may have been made of entries that were not yet removed */
 	unwind_runs_forget();
+	count_forget(); /* and trails of runs */
 }
 
 void unwind_forget_all(void)

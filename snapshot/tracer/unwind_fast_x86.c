@@ -156,6 +156,8 @@ void unwind32_forget(uint64_t from, uint64_t to)
 			__atomic_compare_exchange_n(
 				&cache[i], &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
+	/* trails may have been made of entries that were not yet removed */
+	__atomic_fetch_add(&forgets, 1, __ATOMIC_SEQ_CST);
 }
 
 /* ---------------------------------------------------------------- steps */
