@@ -132,6 +132,20 @@ static unsigned way_for(const uint64_t *set, uint64_t addr)
 	return (unsigned)(addr * 0x9e3779b97f4a7c15u >> 32) % UNWIND_WAYS;
 }
 
+/* Invalidates what threads that began before will store in the cache, in runs and in trails. */
+static void count_forget(void)
+{
+	__atomic_fetch_add(&unwind_forgets, 1, __ATOMIC_SEQ_CST);
+}
+
+/* Invalidates runs and trails that may have been made of entries before these were removed. */
+static void forget_copies(void)
+{
+	count_forget();
+	unwind_runs_forget();
+	count_forget(); /* trails may have been made of runs before these were emptied */
+}
+
 void unwind_cache_add(uint64_t addr, uint32_t packed, uint64_t begun)
 {
 	uint64_t tag = unwind_tag(addr), entry = tag << 32 | packed;
@@ -147,15 +161,11 @@ void unwind_cache_add(uint64_t addr, uint32_t packed, uint64_t begun)
 	 * counter before it reads the entries. So at least one of the two threads sees the other's
 	 * change.
 	 */
-	if (__atomic_load_n(&unwind_forgets, __ATOMIC_SEQ_CST) != begun)
+	if (__atomic_load_n(&unwind_forgets, __ATOMIC_SEQ_CST) != begun) {
 		__atomic_compare_exchange_n(
 			at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-}
-
-/* Invalidates what threads that began before will store in the cache, in runs and in trails. */
-static void count_forget(void)
-{
-	__atomic_fetch_add(&unwind_forgets, 1, __ATOMIC_SEQ_CST);
+		forget_copies();
+	}
 }
 
 void unwind_forget(uint64_t from, uint64_t to)
@@ -170,9 +180,7 @@ void unwind_forget(uint64_t from, uint64_t to)
 			__atomic_compare_exchange_n(
 				at, &entry, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	}
-	count_forget(); /* runs may have been made of entries that were not yet removed */
-	unwind_runs_forget();
-	count_forget(); /* and trails of runs */
+	forget_copies();
 }
 
 void unwind_forget_all(void)
@@ -354,7 +362,7 @@ static ALWAYS_INLINE bool follow_run(
 	const uint64_t *word = run->words, *rbp = at->rbp;
 
 	*differs = false;
-	if (key >> UNWIND_RUN_BITS != addr)
+	if (key >> UNWIND_RUN_BITS != addr || addr == UNWIND_RUN_BUSY)
 		return false;
 	while (count != end) {
 		uint64_t next = __atomic_load_n(word++, __ATOMIC_RELAXED);

@@ -63,6 +63,7 @@ extern uint64_t unwind_cache[UNWIND_SETS * UNWIND_WAYS];
  * relative to RSP, or to RBP. Both distances are in units of 8 bytes.
  */
 #define UNWIND_RUN_BITS 17 /* bits below the address */
+#define UNWIND_RUN_BUSY ((uint64_t)1) /* the address in the key of a run that is being stored */
 #define UNWIND_RUN_SIZE_BITS 10
 #define UNWIND_RUN_SIZE_MAX 1023u
 #define UNWIND_RUN_RBP_MAX 127u

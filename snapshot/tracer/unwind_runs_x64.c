@@ -9,7 +9,6 @@
 
 #define VERSION_BITS UNWIND_RUN_BITS
 #define VERSION_MASK (((uint64_t)1 << VERSION_BITS) - 1)
-#define BUSY_ADDR ((uint64_t)1) /* in the key of a run that is being stored */
 
 /* Returns the key of the next version of a run. */
 static uint64_t key_after(uint64_t key, uint64_t addr)
@@ -17,14 +16,15 @@ static uint64_t key_after(uint64_t key, uint64_t addr)
 	return addr << VERSION_BITS | ((key + 1) & VERSION_MASK);
 }
 
-/* Empties a run. A run that is being stored stays, but the thread that stores it will empty it. */
+/* Empties a run. If a thread is storing the run, that thread will find the version changed. */
 static void empty(struct unwind_run *run)
 {
-	uint64_t key = __atomic_load_n(&run->key, __ATOMIC_SEQ_CST);
+	uint64_t key = __atomic_load_n(&run->key, __ATOMIC_SEQ_CST), addr = key >> VERSION_BITS;
 
-	if (key >> VERSION_BITS > BUSY_ADDR)
-		__atomic_compare_exchange_n(&run->key, &key, key_after(key, 0), false,
-			__ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
+	while (addr && !__atomic_compare_exchange_n(&run->key, &key,
+			       key_after(key, addr == UNWIND_RUN_BUSY ? addr : 0), false,
+			       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+		addr = key >> VERSION_BITS;
 }
 
 void unwind_runs_forget(void)
@@ -39,19 +39,21 @@ static void store(const struct unwind_learner *learner)
 {
 	struct unwind_run *run = unwind_run_of(learner->addr);
 	uint64_t before = __atomic_load_n(&run->key, __ATOMIC_RELAXED);
-	uint64_t key = key_after(before, learner->addr);
+	uint64_t busy = key_after(before, UNWIND_RUN_BUSY), key = key_after(busy, learner->addr);
 
-	if (before >> VERSION_BITS == BUSY_ADDR ||
-		!__atomic_compare_exchange_n(&run->key, &before, key_after(before, BUSY_ADDR),
-			false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+	if (before >> VERSION_BITS == UNWIND_RUN_BUSY ||
+		!__atomic_compare_exchange_n(
+			&run->key, &before, busy, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return;
 	for (uint32_t i = 0; i < UNWIND_RUN_MAX; i++)
 		__atomic_store_n(&run->words[i], i < learner->count ? learner->words[i] : 0,
 			__ATOMIC_RELAXED);
-	__atomic_store_n(&run->key, key, __ATOMIC_SEQ_CST);
-	/* The order of the two is explained in unwind_cache_add(). */
-	if (unwind_cache_begin() != learner->begun)
-		empty(run);
+	/* The run must not be followed if its steps may have been forgotten. unwind_forget() counts
+	 * before it empties the run. So a forget is seen by the first condition or the second. */
+	if (unwind_cache_begin() != learner->begun ||
+		!__atomic_compare_exchange_n(
+			&run->key, &busy, key, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		__atomic_store_n(&run->key, key_after(key, 0), __ATOMIC_SEQ_CST);
 }
 
 /* Returns the word for a step to `addr`, or 0 if a run cannot contain the step. */

@@ -608,6 +608,21 @@ TEST(threads_share_runs)
 	}
 }
 
+/* The key of such a run equals that of a run from address 1. */
+TEST(run_that_is_being_stored_is_not_followed)
+{
+	uint64_t words[] = {0x7000, UNWIND_RUN_BUSY, 0x7100, 0}, frames[8];
+	struct unwind_start start = start_at(words, words + 4);
+	struct unwind_run *run = unwind_run_of(UNWIND_RUN_BUSY);
+
+	know(0x7000, false, 8, UNWIND_RBP_KEPT);
+	run->key = UNWIND_RUN_BUSY << UNWIND_RUN_BITS;
+	run->words[0] = (uint64_t)0x7100 << UNWIND_RUN_BITS | 1;
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), UNWIND_MISS);
+	assert_int_equal(stop.count, 2);
+	run->key = 0;
+}
+
 /* A run that is stored after its steps were forgotten must not be used. */
 TEST(late_run_does_not_count)
 {
