@@ -3,8 +3,9 @@
  *
  * x64: a step leads from a return address to the caller's frame. The system's unwinder finds each
  * step only once; then the step is cached (unwind_parts_x64.h). After that, a walk compares the
- * return addresses on the stack with sequences that earlier walks found. If all words that the
- * thread's last walk read are unchanged, the stack is the same, and there is no walk. Code outside images is generated at run time, and its unwind data may be replaced. So no steps are
+ * return addresses on the stack with sequences that earlier walks found. If all words that one of
+ * the thread's last walks read are unchanged, the stack is the same, and there is no walk. Code
+ * outside images is generated at run time, and its unwind data may be replaced. So no steps are
  * cached for such code: its unwind data is looked up and read each time. If an address is new, or
  * its step depends on a register other than RSP and RBP, the system's unwinder walks the whole
  * stack. It is slow but correct. All methods find the same frames. As a check, some walks are

@@ -58,7 +58,8 @@ extern uint64_t unwind_cache[UNWIND_SETS * UNWIND_WAYS];
  * run from that address while the stack contains the same addresses. So it looks up few addresses,
  * and need not wait until a word of the stack is loaded before it loads the next one.
  *
- * key: the address, and a version that changes whenever the run does. The other words are a step
+ * key: the address, and a version that changes whenever the run does (and repeats after 2^17
+ * changes). While a thread stores the run, the address is UNWIND_RUN_BUSY. The other words are a step
  * each, or 0: the address that the step leads to; the place of the caller's RBP; and the CFA
  * relative to RSP, or to RBP. Both distances are in units of 8 bytes.
  */
@@ -70,7 +71,8 @@ extern uint64_t unwind_cache[UNWIND_SETS * UNWIND_WAYS];
 #define UNWIND_RUN_RBP_KEPT 0u
 /* the CFA is relative to RBP, and the caller's RBP is saved 16 bytes below the CFA */
 #define UNWIND_RUN_FROM_RBP 1u
-#define UNWIND_RUN_RBP_ZERO 7 /* RBP is at the CFA; larger: below it */
+/* the field is 7 minus the distance of the saved RBP from the CFA, in words */
+#define UNWIND_RUN_RBP_ZERO 7
 #define UNWIND_RUN_MAX 7
 #define UNWIND_RUNS_LOG2 14
 #define UNWIND_RUNS ((uint64_t)1 << UNWIND_RUNS_LOG2)

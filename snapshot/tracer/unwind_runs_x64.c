@@ -3,7 +3,8 @@
  * run. So most walks only compare the stack with runs.
  *
  * A thread that stores a run makes its key busy first, and changes the version in the key last. A
- * walk reads the key before and after the words. So it never uses words of two runs.
+ * walk reads the key before and after the words. So it uses words of two runs only if the same run
+ * was stored 2^17 versions later meanwhile. The check with the system's unwinder would show that.
  */
 #include "snapshot/tracer/unwind_parts_x64.h"
 

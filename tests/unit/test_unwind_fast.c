@@ -608,6 +608,43 @@ TEST(threads_share_runs)
 	}
 }
 
+/* Steps at the limits of what a run can contain, and just beyond. */
+TEST(runs_contain_long_steps)
+{
+	static const struct unwind_step steps[] = {{false, 1023 * 8, -120 * 8},
+		{false, 1024 * 8, -120 * 8}, {false, 1023 * 8, -121 * 8},
+		{false, 200 * 8, -200 * 8}, {false, 8, 24}, {false, 8, 32}, {false, 16, -16}};
+	uint64_t *words = calloc(1100, 8), frames[8];
+	struct unwind_start start = start_at(words, words + 1100);
+
+	assert_non_null(words);
+	words[0] = 0x1000;
+	for (size_t i = 0; i < sizeof(steps) / sizeof(*steps); i++) {
+		int64_t caller = steps[i].cfa / 8, saved = caller + 1 + steps[i].rbp / 8;
+
+		unwind_forget_all();
+		memset(words + 1, 0, 1099 * 8);
+		words[caller] = 0x2000;
+		words[caller + 1] = 0x3000;
+		words[saved] = addr_of(&words[caller + 2]);
+		words[caller + 3] = 0x4000;
+		know(0x1000, false, steps[i].cfa, steps[i].rbp);
+		know(0x2000, false, 8, UNWIND_RBP_KEPT);
+		know(0x3000, true, 16, UNWIND_RBP_KEPT);
+		know(0x4000, false, 8, UNWIND_RBP_KEPT);
+		for (int times = 0; times < 3; times++) {
+			uint64_t expected[8];
+			struct unwind_start end;
+			uint32_t count = walk_by_steps(expected, 8, &none, &start, &end);
+
+			assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, NULL), count);
+			if (count != UNWIND_MISS)
+				assert_memory_equal(frames, expected, count * 8);
+		}
+	}
+	free(words);
+}
+
 /* The key of such a run equals that of a run from address 1. */
 TEST(run_that_is_being_stored_is_not_followed)
 {
@@ -673,6 +710,23 @@ TEST(stack_is_not_same_when_something_was_forgotten)
 	assert_false(unwind_is_same(&trail, &shorter));
 	unwind_forget(1, 2);
 	assert_false(unwind_is_same(&trail, &made.start));
+}
+
+/* A frame's size depends on RBP, so equal words can be different stacks. */
+TEST(same_words_are_not_same_stack_with_another_rbp)
+{
+	uint64_t words[] = {0x1000, 1, 0x2000, 0x3000, 0, 0x4000, 0}, frames[8];
+	struct unwind_start start = start_at(words, words + 7);
+
+	trail.count = 0;
+	know(0x1000, true, 16, UNWIND_RBP_KEPT);
+	for (uint64_t addr = 0x2000; addr < 0x5000; addr += 0x1000)
+		know(addr, false, 8, UNWIND_RBP_KEPT);
+	start.rbp = addr_of(&words[1]);
+	assert_int_equal(unwind_fast(frames, 8, &none, &start, &stop, &trail), 3);
+	assert_true(unwind_is_same(&trail, &start));
+	start.rbp = addr_of(&words[4]);
+	assert_false(unwind_is_same(&trail, &start));
 }
 
 /* A frame's size depends on RBP, so equal stacks can have different registers. */
