@@ -36,8 +36,8 @@
 #define TRACER_DLL TRACER_DLL_32
 #endif
 #define TRACER_EXPORT "hsnap_tracer"
-/* hsnap-mark.h calls the function tracer_mark(label) of the DLL by its name. The name and
- * the argument never change. */
+/* hsnap-mark.h calls the function tracer_mark(label) of the DLL by its name. The name and the
+ * argument never change. */
 #define TRACER_MAGIC 0x54534e4148435254u /* "TRCHANST" */
 #define TRACER_VERSION 12
 

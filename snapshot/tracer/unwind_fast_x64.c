@@ -221,7 +221,7 @@ static void trail_note_rbp(
 {
 	if (rbp == &start->rbp)
 		trail->needs_rbp = true;
-	else if (trail->saved_count < UNWIND_MARKS)
+	else if (trail->saved_count < UNWIND_TRAIL_MAX)
 		trail->saved[trail->saved_count++] = (struct unwind_saved){rbp, *rbp};
 	else
 		trail->is_full = true;
@@ -474,7 +474,7 @@ uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *s
 
 	if (trail)
 		trail_begin(trail, &start);
-	if (trail && !start.count && max < UNWIND_MARKS) {
+	if (trail && !start.count && max < UNWIND_TRAIL_MAX) {
 		walk.trail = trail;
 		walk.slots = trail->slots;
 	}

@@ -201,7 +201,7 @@ struct unwind_start {
 
 /* An earlier walk of a thread. If all words that it read are unchanged, a new walk would find the
  * same stack. */
-#define UNWIND_MARKS 65 /* TRACER_DEPTH_MAX addresses, and the word 0 that ends a stack */
+#define UNWIND_TRAIL_MAX 65 /* TRACER_DEPTH_MAX addresses, and the word 0 that ends a stack */
 
 struct unwind_trail {
 	uint64_t begun; /* value of unwind_cache_begin(); if it has changed, the trail is invalid */
@@ -214,12 +214,12 @@ struct unwind_trail {
 	bool is_full; /* there was no room in saved[] */
 	struct unwind_note note; /* note on the stack that the walk found */
 	/* return addresses and their slots; the last address may be the 0 that ended the walk */
-	uint64_t slots[UNWIND_MARKS], addrs[UNWIND_MARKS];
+	uint64_t slots[UNWIND_TRAIL_MAX], addrs[UNWIND_TRAIL_MAX];
 	/* saved RBPs on which the walk depends */
 	struct unwind_saved {
 		const uint64_t *place;
 		uint64_t rbp;
-	} saved[UNWIND_MARKS];
+	} saved[UNWIND_TRAIL_MAX];
 };
 
 /* Returns true if a walk with the same `max` would find the stack that the trail describes. */
@@ -233,7 +233,7 @@ bool unwind_is_same(struct unwind_trail *trail, const struct unwind_start *start
  * the walk stopped. Its count includes the address there, unless `skip` omits it. `stop` may equal
  * `start`. `trail` is NULL, or the trail in which to store the walk. It remains empty if the walk
  * misses, ends before an address that is not code, or continues another walk, if `skip` omits a
- * frame, and if `max` is not below UNWIND_MARKS.
+ * frame, and if `max` is not below UNWIND_TRAIL_MAX.
  */
 uint32_t unwind_fast(uint64_t *frames, uint32_t max, const struct unwind_skip *skip,
 	const struct unwind_start *start, struct unwind_start *stop, struct unwind_trail *trail);

@@ -2,30 +2,29 @@
  * The runs that walks follow. A walk that finds no run records its own steps, and stores them as a
  * run. So most walks only compare the stack with runs.
  *
- * A thread that stores a run makes its key busy first, and changes the version in the key last. A
- * walk reads the key before and after the words. So it uses words of two runs only if the same run
- * was stored 2^17 versions later meanwhile. The check with the system's unwinder would show that.
+ * A thread that stores a run makes its key busy first, and stores the key with a new version last. A
+ * walk reads the key before and after the words. So it can mix two runs only if the versions in
+ * between are a multiple of 2^17.
  */
 #include "snapshot/tracer/unwind_parts_x64.h"
 
-#define VERSION_BITS UNWIND_RUN_BITS
-#define VERSION_MASK (((uint64_t)1 << VERSION_BITS) - 1)
+#define VERSION_MASK (((uint64_t)1 << UNWIND_RUN_BITS) - 1)
 
 /* Returns the key of the next version of a run. */
 static uint64_t key_after(uint64_t key, uint64_t addr)
 {
-	return addr << VERSION_BITS | ((key + 1) & VERSION_MASK);
+	return addr << UNWIND_RUN_BITS | ((key + 1) & VERSION_MASK);
 }
 
 /* Empties a run. If a thread is storing the run, that thread will find the version changed. */
 static void empty(struct unwind_run *run)
 {
-	uint64_t key = __atomic_load_n(&run->key, __ATOMIC_SEQ_CST), addr = key >> VERSION_BITS;
+	uint64_t key = __atomic_load_n(&run->key, __ATOMIC_SEQ_CST), addr = key >> UNWIND_RUN_BITS;
 
 	while (addr && !__atomic_compare_exchange_n(&run->key, &key,
 			       key_after(key, addr == UNWIND_RUN_BUSY ? addr : 0), false,
 			       __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-		addr = key >> VERSION_BITS;
+		addr = key >> UNWIND_RUN_BITS;
 }
 
 void unwind_runs_forget(void)
@@ -42,7 +41,7 @@ static void store(const struct unwind_learner *learner)
 	uint64_t before = __atomic_load_n(&run->key, __ATOMIC_RELAXED);
 	uint64_t busy = key_after(before, UNWIND_RUN_BUSY), key = key_after(busy, learner->addr);
 
-	if (before >> VERSION_BITS == UNWIND_RUN_BUSY ||
+	if (before >> UNWIND_RUN_BITS == UNWIND_RUN_BUSY ||
 		!__atomic_compare_exchange_n(
 			&run->key, &before, busy, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return;
